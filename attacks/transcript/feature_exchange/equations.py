@@ -51,8 +51,26 @@ class Solved:
     @property
     def precise(self) -> bool:
         """Whether every value is right to a millionth, of itself or of the column's spread, at five deviations."""
-        known, off = np.isfinite(self.values), 5 * np.broadcast_to(self.noise, self.values.shape)
-        return bool((off <= LOST * sizes(self.values, off))[known].all())
+        return bool(self.exact[np.isfinite(self.values)].all())
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """(n,) the values that are right to that."""
+        off = 5 * np.broadcast_to(self.noise, self.values.shape)
+        return np.asarray(np.isfinite(self.values) & (off <= LOST * sizes(self.values, off)))
+
+    @property
+    def whole(self) -> bool:
+        """Whether no value is open."""
+        return bool(np.isfinite(self.values).all())
+
+    def filled(self, other: "Solved") -> "Solved":
+        """The same with the values that are open here and exact in another."""
+        taken = ~np.isfinite(self.values) & other.exact
+        if not taken.any():
+            return self
+        values, noise = (np.where(taken, b, a) for a, b in ((self.values, other.values), (self.noise, other.noise)))
+        return Solved(values, tuple(sorted({*self.evidence, *other.evidence})), self.signed, noise)
 
 
 def sizes(values: Column, off: Column | float = 0.0) -> Column:

@@ -176,32 +176,45 @@ def exact_columns(view: View, told: Mapping[Unknown, Solved]) -> dict[Unknown, S
     """Every column that follows without guessing, the observers' own included, and what follows once those that are
     `told` by themselves are known, which lost digits on the way.
 
-    What one kind of equation gives is known in the other, until neither gives more.
+    What one kind of equation gives is known in the other, until neither gives more. A column with records that are open
+    is used last, so that these follow from others where they can.
     """
     found, exchanged = own_columns(view), loops(view)
     results = results_of_pairs(exchanged)
     while True:
-        before = len(found)
+        before = _records(found)
         for hows, solve in ((SUMS, solve_sums), (PRODUCTS, solve_products)):
             equations = [e for loop in exchanged if loop.how in hows for e in loop.equations()]
-            known = [Equation({u: 1}, s.values, s.evidence, s.noise) for u, s in found.items() if s.signed]
             met = {u for e in equations for u in e.of}
-            solved = solve([*(k for k in known if met & k.of.keys()), *equations])
-            _take(found, solved)
+            known = {u: s for u, s in found.items() if s.signed and u in met}
+            whole, partial = (
+                [Equation({u: 1}, s.values, s.evidence, s.noise) for u, s in known.items() if s.whole == all_of_it]
+                for all_of_it in (True, False)
+            )
+            _take(found, solve([*whole, *equations, *partial]))
         _take(found, _mixed(results))
         _take(found, common_roots(results))
-        if len(found) == before and not told:
+        if _records(found) == before and not told:
             return {u: s for u, s in found.items() if u[0] == "column"}
-        if len(found) == before:
+        if _records(found) == before:
             _take(found, told)
             told = {}
 
 
 def _take(found: dict[Unknown, Solved], solved: Mapping[Unknown, Solved]) -> None:
-    """Keeps what is new, and what is known with its signs now."""
+    """Keeps what is new, and what is known with its signs now, and of what is known in part the records that are told
+    exactly now.
+    """
     for u, s in solved.items():
         if u[0] == "column" and (u not in found or (s.signed and not found[u].signed)):
             found[u] = s
+        elif u[0] == "column" and s.signed and not found[u].whole:
+            found[u] = found[u].filled(s)
+
+
+def _records(found: Mapping[Unknown, Solved]) -> tuple[int, int]:
+    """How many columns are known, and how many of their records."""
+    return len(found), sum(int(np.isfinite(s.values).sum()) for s in found.values())
 
 
 def results_of_pairs(exchanged: Sequence[Loop]) -> Results:

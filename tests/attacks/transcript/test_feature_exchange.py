@@ -107,6 +107,18 @@ def test_records_in_which_two_pairs_are_alike_are_left_open():
         assert values[20:] == pytest.approx(true[20:], rel=1e-6)
 
 
+def test_records_that_two_pairs_leave_open_follow_from_a_column_that_is_told_whole_by_itself():
+    """A column that was known in part stayed so, whatever was known of its partner then."""
+    held, labels = pair_and_more("height", "age")
+    held["P1"]["columns"]["age"][:] = np.linspace(-0.9, 0.9, 200)  # the only one of which no tanh is rounded to 1
+    held["P1"]["columns"]["height"][:20] = held["P1"]["columns"]["age"][:20]
+    claims, _ = run(["server"], held=held, ill=labels, transformations=("sum", "product", "tanh"))
+    told = {c.feature: c.values for c in claims if isinstance(c, ColumnClaim) and c.relation == "exact"}
+    for device in held.values():
+        for feature, true in device["columns"].items():
+            assert told[feature] == pytest.approx(true, rel=1e-6)
+
+
 def test_records_in_which_two_pairs_are_zero_are_left_open_where_rounding_parts_them():
     """Products of 0 have no error, and large masks leave sums that differ by their last digits: it was 0 for exact."""
     held, labels = pair_and_more("height", "age")
