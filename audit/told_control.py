@@ -6,7 +6,8 @@ the rows can tell: what was told is played on them again.
 
 Defenses and orders of local batches are drawn, so it is played several times. The update must have as much in it as
 these of what training alone makes of the rows, and be as far from as much of that: behind noise, the first shows what
-the second does not; behind clipping, what is left is short, and any distance from all of it is that of the length.
+the second does not; behind clipping, what is left is short, and any distance from all of it is that of the length. What
+is smaller than orders differ by is hidden, though attacks may depend on it: `baseline` says how much that is.
 Pruning and rounding turn on single digits, so the update is not compared with what they leave entry by entry. No attack
 reads any of this.
 """

@@ -120,9 +120,9 @@ def test_a_single_logit_and_a_regression_are_played_as_they_were_trained():
     assert not told(sent(value, mse_loss, targets=1.1 * targets), value, **regression).told.passed
 
 
-def trained_locally(order, size, *, momentum=0.0, epochs=2, **more):
+def trained_locally(order, size, *, momentum=0.0, epochs=2, activation=nn.ReLU, **more):
     """The control of weights after local training on the rows of `order`, in batches of that size."""
-    net, held = network(), sorted(order)
+    net, held = network(activation=activation), sorted(order)
     before, optimiser = copy.deepcopy(net), torch.optim.SGD(net.parameters(), lr=0.1, momentum=momentum)
     for epoch in range(epochs):
         for batch in torch.tensor(order).roll(epoch).split(size):
@@ -130,7 +130,8 @@ def trained_locally(order, size, *, momentum=0.0, epochs=2, **more):
             cross_entropy(net(rows()[batch]), LABELS[batch]).backward()
             optimiser.step()
     steps = TrainingSpec("fedavg", learning_rate=0.1, batch_size=size, local_epochs=epochs)
-    of_weights = {"after": list(net.parameters()), "model_state": before, "rows": len(order), "training": steps}
+    of_weights = {"after": list(net.parameters()), "model_state": list(before.parameters()), "activation": "relu"}
+    of_weights |= {"rows": len(order), "training": steps}
     guessing = {"technique": "random_baseline", "controls": False, "layout": COLUMNS}
     return leakledger.attack(**of_weights, **guessing, trained_on=(rows()[held], LABELS[held]), **more).told
 
@@ -138,6 +139,11 @@ def trained_locally(order, size, *, momentum=0.0, epochs=2, **more):
 @pytest.mark.parametrize(("momentum", "passes"), [(0.0, True), (0.9, False)])
 def test_local_training_in_an_order_that_nobody_tells_passes_and_another_optimiser_does_not(momentum, passes):
     assert trained_locally([4, 0, 5, 2, 3, 1], 2, momentum=momentum).passed is passes
+
+
+@pytest.mark.parametrize(("size", "passes"), [(2, True), (6, False)])
+def test_an_order_that_nobody_tells_hides_a_small_difference_that_steps_on_all_rows_show(size, passes):
+    assert trained_locally([4, 0, 5, 2, 3, 1], size, activation=nn.LeakyReLU).passed is passes
 
 
 def test_two_rows_one_after_the_other_pass_however_often_their_two_orders_are_drawn():
