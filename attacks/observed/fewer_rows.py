@@ -8,15 +8,16 @@ A number is told only where the rank falls by `FALL` or more and at no other m a
 another m. So nothing is told by a single row, under noise, or in a layer that is narrower than the rows of both.
 
 Where the mean counts every client alike, or the observers gave nothing to it, no m is wrong: all of X is known, up to a
-factor, and ranks tell at least how many rows it has (`rows_spanned`).
+factor, and ranks tell at least how many rows it has (`rows_spanned`). Rows that are alike make ranks smaller, too. But
+a client that has no more rows than a batch gives the same ones in every round (`same_rows`); one that draws does not.
 """
-
-from collections.abc import Iterable
 
 import numpy as np
 
-from leakledger.attacks.observed.affine import Array
+from leakledger.attacks.observed.affine import Array, affine
 from leakledger.attacks.observed.row_space import RANK_TOLERANCE, SURE
+from leakledger.attacks.observed.update import Arrays
+from leakledger.preprocess.views import ModelSpec
 
 # By how much the rank falls, at least. Too small: a row that both have passes for all of the observers' own; too large:
 # a pair of rows tells nothing.
@@ -35,11 +36,17 @@ def rows_beside(mean: Array, own: Array, weight: int, most: int, noise: float, r
     return rows if told else None
 
 
-def rows_spanned(layers: Iterable[Array], noise: float, roundoff: float) -> int:
-    """How many rows are behind the gradients of `layers` (out, in + 1) at least: the largest rank, which falls short of
-    their number where rows are alike or a layer is narrower.
+def rows_spanned(update: Arrays, spec: ModelSpec, noise: float, roundoff: float) -> int:
+    """How many rows are behind an update, as far as they differ; 0 where a layer is too narrow to tell: rows span less
+    of the first one, whose columns may be dependent, than of another, or as much as it has.
     """
-    return max(_rank(gradient, noise, roundoff) for gradient in layers)
+    ranks = [_rank(affine(update, number), noise, roundoff) for number in range(len(spec.hidden) + 1)]
+    return ranks[0] if spec.hidden and ranks[0] == max(ranks) < min(spec.hidden) else 0
+
+
+def same_rows(one: Array, other: Array, rows: int, noise: float, roundoff: float) -> bool:
+    """Whether first layers (H, d+1) of two rounds, the one with gradients of so many rows, have those of the same."""
+    return _rank(other, noise, roundoff) == rows == _rank(np.vstack([one, other]), noise, roundoff)
 
 
 def _narrowed(mean: Array, own: Array, most: int) -> tuple[Array, Array]:

@@ -11,7 +11,8 @@ one, what an opened sum counts beside the own ones or ranks tell (`fewer_rows`);
 public. Where they are not known, neither is the sum over the others. Where the mean counts every client alike, the
 others' part of it is still exact; of several of them it is the gradient of a batch where all have equally many rows,
 and else of none. Of that, and of a mean to which the observers gave nothing, fewer rows than batches have are taken as
-ranks have them, in equal parts, which may be too few where rows are alike.
+ranks have them, in equal parts, where another round is of the same rows, as it is of clients who have no more than a
+batch: that may be too few where rows are alike.
 
 Defenses protect each update by itself. Of m independent Gaussian errors the variance adds up, and rows are clipped
 before anything is summed; what depends on the whole of one client's update (`client-clipping`, `pruning`,
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from leakledger.attacks.base import Abstained, AuxiliaryKnowledge, NotApplicable, joint, whose
 from leakledger.attacks.observed.affine import affine
 from leakledger.attacks.observed.aggregates import RoundMean, by_rows, round_means
-from leakledger.attacks.observed.fewer_rows import rows_beside, rows_spanned
+from leakledger.attacks.observed.fewer_rows import rows_beside, rows_spanned, same_rows
 from leakledger.attacks.observed.gradients import check_labels, poisson, row_count, tensors, unmodelled, unsuitable
 from leakledger.attacks.observed.trainings import check_epochs, rounding, schedule_of, unknown_training
 from leakledger.attacks.observed.update import Arrays, Member, ObservedUpdate
@@ -50,12 +51,13 @@ def find_sums(
     are `gradients.unmodelled`; labels then say of theirs how many rows there are, and no more.
     """
     outcomes = list[ObservedUpdate | NotApplicable | Abstained]()
-    for whole in round_means(view):
+    means = list(round_means(view))
+    for whole in means:
         known = known_updates(view, whole)
         others = tuple(c for c in whole.clients if c not in known and c not in view.observers)
         wanted = (rounds is None or whole.round in rounds) and (victims is None or set(victims) & set(others))
         if others and wanted:
-            outcomes.append(_sum_over(view, knowledge, whole, known, others, any_loss))
+            outcomes.append(_sum_over(view, knowledge, whole, known, others, means, any_loss))
     found = [o for o in outcomes if isinstance(o, ObservedUpdate)]
     return found or next((o for o in outcomes if not isinstance(o, ObservedUpdate)), found)
 
@@ -77,9 +79,12 @@ def _sum_over(
     whole: RoundMean,
     known: Mapping[str, Message],
     others: tuple[str, ...],
+    means: Sequence[RoundMean],
     any_loss: bool,
 ) -> ObservedUpdate | NotApplicable | Abstained:
-    """The update that the `others` sent together; all that is in the way of it is a reason, never an error."""
+    """The update that the `others` sent together; all that is in the way of it is a reason, never an error. `means`: of
+    all rounds.
+    """
     source = f"the sum of the updates of {whose(joint(others))} in round {whole.round}"
     spec, layout, training = view.public.model, view.public.layout, view.public.training
     if reason := unsuitable(layout, spec, shared=False, any_loss=any_loss):
@@ -98,7 +103,7 @@ def _sum_over(
         open = any((c, whole.round) not in knowledge.labels for c in others)
         mixed = weighted and bool(known)
         total = _left(view, whole, training, counted, own, len(others)) if open and weighted else None
-        each = _spanned(spec, whole, training, own, len(others)) if open and not mixed and total is None else None
+        each = _spanned(view, spec, training, whole, others, means) if open and not mixed and total is None else None
         left = total if len(others) == 1 and total is not None else each
         members = [member(knowledge, training, c, whole.round, max(spec.outputs, 2), left) for c in others]
         weight = {c: rows if weighted else 1 for c, rows in counted.items()}
@@ -176,19 +181,43 @@ def _left(
 
 
 def _spanned(
-    spec: ModelSpec, whole: RoundMean, training: TrainingSpec, own: Mapping[str, Arrays], others: int
+    view: View,
+    spec: ModelSpec,
+    training: TrainingSpec,
+    whole: RoundMean,
+    others: tuple[str, ...],
+    means: Sequence[RoundMean],
 ) -> int | None:
-    """The rows of each of the `others`, of whose updates alone the mean is, but for the `own` ones which count as much:
-    as ranks have them, where these are fewer than batches have; at least so many. None where they are not.
+    """The rows of each of the `others`, of whose updates alone the mean is, but for known ones which count as much: as
+    ranks have them, where these are fewer than batches have and another round is of the same rows; at least so many.
     """
-    most = (training.batch_size or 0) * others
+    most = (training.batch_size or 0) * len(others)
     if training.sampling != "fixed" or training.algorithm != "fedsgd" or not most:
         return None
-    clients = len(whole.clients)
-    rest = {name: clients * g - sum(u[name] for u in own.values()) for name, g in whole.mean.items()}
-    layers = [affine(rest, number) for number in range(len(spec.hidden) + 1)]
-    each = -(-rows_spanned(layers, clients * whole.noise, whole.precision) // others)
-    return each if 0 < each * others < most else None
+    alone = _alone(view, spec, training, whole, others)
+    if alone is None or not (rows := rows_spanned(alone, spec, len(whole.clients) * whole.noise, whole.precision)):
+        return None
+    each = -(-rows // len(others))
+    if each * len(others) >= most:
+        return None
+    for other in sorted(means, key=lambda m: abs(m.round - whole.round))[1:]:
+        again = _alone(view, spec, training, other, others)
+        if again is not None:  # one is enough: who draws gives other rows in any
+            noise = max(len(one.clients) * one.noise for one in (whole, other))
+            precision = max(whole.precision, other.precision)
+            return each if same_rows(affine(alone, 0), affine(again, 0), rows, noise, precision) else None
+    return None
+
+
+def _alone(
+    view: View, spec: ModelSpec, training: TrainingSpec, whole: RoundMean, others: tuple[str, ...]
+) -> Arrays | None:
+    """A multiple of what the `others` sent in a round; None where others than these and known ones took part."""
+    known = known_updates(view, whole)
+    if tuple(c for c in whole.clients if c not in known) != others:
+        return None
+    own = [_update(spec, whole, training, m) for m in known.values()]
+    return {name: len(whole.clients) * g - sum(u[name] for u in own) for name, g in whole.mean.items()}
 
 
 def member(

@@ -212,6 +212,25 @@ def test_fewer_rows_than_batches_have_are_counted_by_ranks_where_the_mean_counts
             assert sorted(outcome.categories.tolist()) == sorted(true.categories.tolist())
 
 
+@pytest.mark.parametrize("weighting", ["clients", "rows"])
+@pytest.mark.parametrize(("hidden", "batch_size"), [([100, 100], 30), ([12, 40], 16), ([10], 16)])
+def test_a_client_that_draws_its_batches_has_as_many_rows_as_they_have_however_few_differ(
+    weighting, hidden, batch_size
+):
+    """Rows of the survey are often alike, and span no more of a layer than it is wide."""
+    found = truth(
+        training={**SGD, "batch_size": batch_size, "weighting": weighting, "participation": 0.5, "rounds": 12},
+        partition={"kind": "iid", "parties": 4},
+        data={"rows": 400},
+        audit=seeds(1),
+        model={"hidden": hidden},
+    )
+    updates = find_gradients(view_of(("P1",), found), NOTHING)
+    assert updates
+    assert all(u.rows == batch_size * len(clients_of(u.victim)) for u in updates)
+    assert weighting == "rows" or not any(u.assumed_size for u in updates)
+
+
 def test_fewer_rows_of_a_round_without_the_observers_are_counted_by_ranks():
     found = federation(rows=40, batch_size=14, participation=0.34, rounds=6, patience=6)
     view = view_of(("P1",), found)
