@@ -15,9 +15,11 @@ PLACES: tuple[tuple[Statistic, str], ...] = (
 """Statistics, and levels of quantiles, that are the number itself where there is one row."""
 
 
-def single_row_claims(claims: Sequence[StatisticClaim]) -> Iterable[StatisticClaim]:
-    """What `claims` about places of single rows say of the others, as the narrowest of them has it."""
-    alone = {c.party: c for c in claims if c.statistic == "count" and c.low == c.high == 1}
+def single_row_claims(claims: Sequence[StatisticClaim], rows: Iterable[StatisticClaim]) -> Iterable[StatisticClaim]:
+    """What `claims` about places of single rows say of the others, as the narrowest of them has it. `rows`: the numbers
+    of rows that are known, not those that are merely likely.
+    """
+    alone = {c.party: c for c in rows if c.low == c.high == 1}
     narrowest: dict[tuple[str, str], StatisticClaim] = {}
     for c in claims:
         if c.party in alone and (c.statistic, c.value) in PLACES:

@@ -176,7 +176,7 @@ class Statistics(Attack):
         trained, kept = trained_rows(view, absent_columns), list(evaluated(view))
         sure = [*told, *trained, *known_claims(known), *target_claims(view, tables, knowledge)]
         sure += narrowed_rows(view, _counts_of([*sure, *kept]), absent_columns)
-        ranked = list(distribution_claims(view, tables))
+        ranked, bent = list(distribution_claims(view, tables)), list(power_claims(view, tables, self.level))
         rows = _counts_of([*sure, *kept])
         noised = list(noised_claims(view, self.level, rows))
         claims = _first_of(
@@ -184,7 +184,7 @@ class Statistics(Attack):
                 *(c for c in noised if c.statistic == "count"),  # within what is stated of it
                 *sure,
                 *(c for c in ranked if c.statistic not in EXTREMES),
-                *power_claims(view, tables, self.level),
+                *bent,
                 *histogram_claims(view, knowledge, tables),
                 *published_claims(view, tables, self.level, _counted(view, sure)),
                 *(c for c in ranked if c.statistic in EXTREMES),  # published ones are exact, or as near
@@ -195,7 +195,7 @@ class Statistics(Attack):
         )
         claims = [c for c in claims if c.party not in view.observers]  # without a table an observer is as unknown
         if claims:
-            claims = _first_of([*single_row_claims(claims), *claims])
+            claims = _first_of([*single_row_claims(claims, _counts_of([*rows, *ranked, *bent])), *claims])
             return _first_of([*claims, *quartiles(claims, tables, self.level, two)])
         if missing:
             return NotApplicable(missing)

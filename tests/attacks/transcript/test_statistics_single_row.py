@@ -55,6 +55,10 @@ def test_the_narrowest_claim_about_a_place_is_that_about_all():
         told("quantile", 4.0, 5.0, "0.5", evidence=(1,)),
         told("frequency", 1.0, 1.0, "a", feature="ward"),
     ]
-    places = [c for c in single_row_claims(known) if c.statistic != "std"]
+    places = [c for c in single_row_claims(known, known[:1]) if c.statistic != "std"]
     assert {(c.low, c.high, c.feature, c.evidence) for c in places} == {(4.0, 5.0, "age", (1, 3))}
-    assert list(single_row_claims([told("count", 1.0, 2.0, feature=""), *known[1:]])) == []
+    assert list(single_row_claims(known, [told("count", 1.0, 2.0, feature="")])) == []
+
+
+def test_a_number_of_rows_that_is_likely_alone_makes_no_deviation_certain():
+    assert list(single_row_claims([told("count", 1.0, 1.0, feature=""), told("mean", 2.0, 6.0)], [])) == []
