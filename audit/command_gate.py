@@ -326,4 +326,5 @@ def plan_of_gate(policy: Path | None, baseline: Path | None, todo: Sequence[Any]
     from leakledger.audit.gate.policy import read_policy
 
     kept = None if baseline is None else read_baseline(baseline)
-    return list(gate_needs(read_policy(policy), units(config, todo), len(config.audit.seeds), kept))
+    read = read_policy(policy)
+    return list(gate_needs(read, units(config, todo, read), len(config.audit.seeds), kept))

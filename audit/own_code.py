@@ -299,7 +299,7 @@ def attack(
     assert spec is not None  # `view_of_update` made it
     if known is not None and not np.isin(known, np.arange(spec.classes)).all():
         raise ValueError(f"labels: a class number is outside 0 to {spec.classes - 1}, the classes of this network")
-    held = None if trained_on is None else rows_held(trained_on, spec, count, steps)
+    held = None if trained_on is None else rows_held(trained_on, spec, count, steps, known)
     with settings_kept(), code_kept():
         played = _made(technique, options or {}, known is None, seed)
     knowledge = AuxiliaryKnowledge(labels={} if known is None else {(CLIENT, 0): known})

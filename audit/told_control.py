@@ -57,9 +57,11 @@ class Told:
 
 
 def rows_held(
-    given: Any, spec: ModelSpec, count: int, training: TrainingSpec
+    given: Any, spec: ModelSpec, count: int, training: TrainingSpec, granted: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-    """The rows (rows, inputs) and their classes or targets (rows,). Raises ValueError for what is none of these."""
+    """The rows (rows, inputs) and their classes or targets (rows,). Raises ValueError for what is none of these, and
+    for classes that those `granted` to the attack, in each epoch, contradict.
+    """
     if not isinstance(given, tuple) or len(given) != 2:
         raise ValueError("trained_on: give a pair, the rows (rows, inputs) as the network takes them and their labels")
     rows, targets = (np.asarray(g.detach().cpu() if isinstance(g, torch.Tensor) else g) for g in given)
@@ -77,7 +79,12 @@ def rows_held(
         return rows.astype(np.float32), targets.astype(np.float64)
     if not np.isin(targets, np.arange(spec.classes)).all():
         raise ValueError(f"trained_on: a label is none of the classes 0 to {spec.classes - 1} of this network")
-    return rows.astype(np.float32), targets.astype(np.int64)
+    labels = targets.astype(np.int64)
+    if granted is not None and len(granted):
+        epochs = np.sort(granted.reshape(-1, len(labels)) if len(granted) % len(labels) == 0 else granted[None], axis=1)
+        if epochs.shape[1] != len(labels) or (epochs != np.sort(labels)).any():
+            raise ValueError("trained_on: its labels are others than labels= grants to the attack, in any order")
+    return rows.astype(np.float32), labels
 
 
 def told_control(view: View, inputs: NDArray[np.float32], targets: Any, coins: np.random.Generator) -> Told:

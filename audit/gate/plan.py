@@ -18,12 +18,18 @@ from leakledger.audit.verdicts.significance import FEWEST
 MANY = 100  # comparisons: about what one entry is with four parties and three attacks
 
 
-def units(config: Config, todo: Sequence[Case]) -> int:
+def units(config: Config, todo: Sequence[Case], policy: Policy) -> int:
     """The clusters that count as independent in each setting: seeds from five on, else those of the question that has
-    most.
+    most, of the assets that the policy names.
     """
-    seeds = len(config.audit.seeds)
-    return seeds if seeds >= SEEDS else seeds * min((max(clusters_of_seed(config, c)) for c in todo), default=0)
+    seeds, named = len(config.audit.seeds), {asset for g in policy.leakage for asset in g.assets}
+    if seeds >= SEEDS:
+        return seeds
+    of_seed = [
+        max((n for asset, n in clusters_of_seed(config, c).items() if asset in named), default=c.setting.parties)
+        for c in todo
+    ]
+    return seeds * min(of_seed, default=0)
 
 
 def gate_needs(policy: Policy, clusters: int, seeds: int, baseline: Baseline | None = None) -> Iterator[str]:

@@ -44,22 +44,21 @@ def verdicts_need(config: Config, todo: Sequence[Case]) -> Iterator[str]:
 
 def fewest_clusters(config: Config, todo: Sequence[Case]) -> int:
     """The clusters, over all seeds, of the question about the server that has fewest."""
-    return min((min(clusters_of_seed(config, c)) for c in todo), default=0) * len(config.audit.seeds)
+    return min((n for c in todo for n in clusters_of_seed(config, c).values()), default=0) * len(config.audit.seeds)
 
 
-def clusters_of_seed(config: Config, case: Case) -> tuple[int, ...]:
-    """What the server's questions have under one seed: of statistics, values and sizes one cluster for each party; of
-    rows, in each attacked round, one for each party that takes part, or one where updates are added up before the
-    server has them.
+def clusters_of_seed(config: Config, case: Case) -> dict[str, int]:
+    """What the server's questions have under one seed, by the asset: of statistics, values and sizes one cluster for
+    each party; of rows, in each attacked round, one for each party that takes part, or one where updates are added up
+    before the server has them.
     """
-    about = {asset for a in config.attacks.use for asset in ATTACKS[a].asset}
     parties = case.setting.parties
-    if "records" not in about or case.features or case.alignment:
-        return (parties,)
-    apart = AGGREGATIONS[case.training.aggregation] is Plain
-    batches = participants_of(case.training.spec, parties) if apart else 1
-    of_rows = batches * len(config.attacks.rounds)
-    return (of_rows,) if about == {"records"} else (parties, of_rows)
+    clusters = {asset: parties for a in config.attacks.use for asset in ATTACKS[a].asset}
+    if "records" in clusters and not case.features and not case.alignment:
+        apart = AGGREGATIONS[case.training.aggregation] is Plain
+        batches = participants_of(case.training.spec, parties) if apart else 1
+        clusters["records"] = batches * len(config.attacks.rounds)
+    return clusters
 
 
 def _out_of_reach(config: Config, todo: Sequence[Case], updates: bool, ceiling: float) -> Iterator[str]:

@@ -159,6 +159,7 @@ REFUSED = {
     "fewer rows": ((rows()[:5], LABELS[:5]), "5 rows given, and the update is of 6"),
     "fewer labels": ((rows(), LABELS[:5]), r"labels are of shape \(5,\)"),
     "another class": ((rows(), LABELS + 1), "a label is none of the classes 0 to 1"),
+    "other labels": ((rows(), 1 - LABELS.roll(1) * LABELS), "its labels are others than labels= grants"),
 }
 
 

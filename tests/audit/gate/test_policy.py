@@ -65,8 +65,16 @@ def test_a_gate_that_can_never_fail_is_refused(clusters, checks):
         list(gate_needs(policy, clusters, clusters))
 
 
-@pytest.mark.parametrize(("use", "clusters"), [(["span"], 2), (["span", "plaintext"], 6)])
-def test_a_gate_of_rows_alone_has_one_cluster_to_a_seed_where_updates_are_added_up(use, clusters):
+@pytest.mark.parametrize(
+    ("use", "named", "clusters"),
+    [
+        (["span"], {}, 2),
+        (["span", "plaintext"], {}, 6),
+        (["span", "plaintext"], {"assets": ["records"]}, 2),
+        (["span", "plaintext"], {"assets": ["records", "vocabulary"]}, 6),
+    ],
+)
+def test_a_gate_of_rows_alone_has_one_cluster_to_a_seed_where_updates_are_added_up(use, named, clusters):
     """It was said to have one for each party, and was not refused, though none of its checks could have failed."""
     settings = config(
         attacks={"use": use, "rounds": [0]},
@@ -74,7 +82,7 @@ def test_a_gate_of_rows_alone_has_one_cluster_to_a_seed_where_updates_are_added_
         audit={"seeds": [0, 1]},
         partition={"kind": "iid", "parties": 3},
     )
-    assert units(settings, cases(settings)) == clusters
+    assert units(settings, cases(settings), policy_of({"leakage": [named]})) == clusters
 
 
 def test_a_newcomer_is_told_how_much_five_clusters_can_decide():
