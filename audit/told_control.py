@@ -60,7 +60,7 @@ def rows_held(
     given: Any, spec: ModelSpec, count: int, training: TrainingSpec, granted: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.float32], NDArray[Any]]:
     """The rows (rows, inputs) and their classes or targets (rows,). Raises ValueError for what is none of these, and
-    for classes that those `granted` to the attack, in each epoch, contradict.
+    for classes that those `granted` to the attack, once for each epoch, contradict.
     """
     if not isinstance(given, tuple) or len(given) != 2:
         raise ValueError("trained_on: give a pair, the rows (rows, inputs) as the network takes them and their labels")
@@ -80,9 +80,9 @@ def rows_held(
     if not np.isin(targets, np.arange(spec.classes)).all():
         raise ValueError(f"trained_on: a label is none of the classes 0 to {spec.classes - 1} of this network")
     labels = targets.astype(np.int64)
-    if granted is not None and len(granted):
-        epochs = np.sort(granted.reshape(-1, len(labels)) if len(granted) % len(labels) == 0 else granted[None], axis=1)
-        if epochs.shape[1] != len(labels) or (epochs != np.sort(labels)).any():
+    if granted is not None:
+        epochs = len(granted) // max(len(labels), 1)
+        if not np.array_equal(np.sort(granted), np.sort(np.tile(labels, epochs))):
             raise ValueError("trained_on: its labels are others than labels= grants to the attack, in any order")
     return rows.astype(np.float32), labels
 

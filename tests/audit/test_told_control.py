@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
 import leakledger
-from leakledger.preprocess.views import Mechanism, TrainingSpec
+from leakledger.audit.told_control import rows_held
+from leakledger.preprocess.views import Mechanism, ModelSpec, TrainingSpec
 from tests.audit.test_own_code import COLUMNS, LABELS, network, rows
 
 HELD = rows(), LABELS
@@ -169,3 +170,17 @@ def test_what_is_no_batch_of_such_a_network_is_one_line(case):
     net = network()
     with pytest.raises(ValueError, match=line):
         told(sent(net), net, held=held)
+
+
+def test_granted_labels_are_those_of_each_epoch_in_any_order_and_of_no_other_rows():
+    net = network()
+    spec, steps = ModelSpec(4, 2, (60, 60)), TrainingSpec("fedavg", batch_size=2, local_epochs=2)
+    orders = torch.cat([LABELS.roll(1), LABELS.flip(0)]).numpy()
+    x, y = rows_held(HELD, spec, 6, steps, orders)
+    assert (y == LABELS.numpy()).all()
+    assert x.shape == (6, 4)
+    poisson = TrainingSpec(batch_size=6, sampling="poisson")
+    for labels in (LABELS[:0], LABELS[:4]):
+        with pytest.raises(ValueError, match="its labels are others"):
+            rows_held((rows()[: len(labels)], labels), spec, 6, poisson, orders[:6])
+    assert told(sent(net), net, held=(rows().flip(0), LABELS.flip(0))).told.passed
