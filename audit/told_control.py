@@ -12,6 +12,7 @@ Pruning and rounding turn on single digits, so the update is not compared with w
 reads any of this.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,11 +20,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leakledger.audit.made_up import made_up_update
+from leakledger.audit.made_up import guarded_update, made_up_update
 from leakledger.audit.records import plural
-from leakledger.defenses import defense_of
-from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel
-from leakledger.preprocess.training.base import protected
+from leakledger.preprocess.aggregation.base import arrays_of
+from leakledger.preprocess.messages import ClientGradient, ClientWeights, GlobalModel, Payload
 from leakledger.preprocess.views import ModelSpec, TrainingSpec, View
 
 PLAYS = 16  # of what was told
@@ -94,19 +94,11 @@ def told_control(view: View, inputs: NDArray[np.float32], targets: Any, coins: n
     model, sent = (m.payload for m in view.messages)
     assert isinstance(model, GlobalModel)
     assert isinstance(sent, ClientGradient | ClientWeights)
-    mechanisms, kind, given = view.public.mechanisms, type(sent), (inputs, np.asarray(targets), coins)
-
-    def trained() -> ClientGradient | ClientWeights:
-        made, _ = made_up_update(view, kind, model, *given)
-        assert isinstance(made, ClientGradient | ClientWeights)
-        return made
-
-    alone = PLAYS if kind is ClientWeights else 1  # a gradient is of one batch, in which nothing is drawn
-    bare = sum((_flat(trained(), model) for _ in range(alone)), np.zeros(1)) / alone
-    measured = []  # against training that none of them is part of: an update and its repetitions are alike to it
-    for _ in range(PLAYS):
-        made = protected(defense_of(mechanisms).protect, model, trained(), coins) if mechanisms else trained()
-        measured.append(_measured(_flat(made, model), bare))
+    given = view, type(sent), model, inputs, np.asarray(targets), coins
+    alone = PLAYS if isinstance(sent, ClientWeights) else 1  # a gradient is of one batch, in which nothing is drawn
+    bare = sum((_flat(made_up_update(*given)[0], model) for _ in range(alone)), np.zeros(1)) / alone
+    # Against training that none of them is part of: an update and its repetitions are alike to it.
+    measured = [_measured(_flat(guarded_update(*given)[0], model), bare) for _ in range(PLAYS)]
     squares, within = np.array([*measured, _measured(_flat(sent, model), bare)]).T
     whole, length = float(np.linalg.norm(bare)), float(np.sqrt(squares[:-1]).mean())
     shares = within / whole**2 if whole else np.ones_like(within)
@@ -133,15 +125,15 @@ def _coarse(sent: ClientGradient | ClientWeights, model: GlobalModel) -> float:
     """By how much rounding of weights may have moved their difference."""
     if isinstance(sent, ClientGradient):
         return 0.0
-    return float(np.finfo(np.float32).eps) * float(np.linalg.norm(np.concatenate(_entries(model.weights))))
+    return float(np.finfo(np.float32).eps) * float(np.linalg.norm(_entries(model.weights)))
 
 
-def _flat(sent: ClientGradient | ClientWeights, model: GlobalModel) -> Vector:
+def _flat(sent: Payload, model: GlobalModel) -> Vector:
     """The entries of a gradient, or of what training adds to the weights."""
-    if isinstance(sent, ClientGradient):
-        return np.concatenate(_entries(sent.gradient))
-    return np.concatenate(_entries(sent.weights)) - np.concatenate(_entries(model.weights))
+    assert isinstance(sent, ClientGradient | ClientWeights)
+    found = _entries(arrays_of(sent))
+    return found - _entries(model.weights) if isinstance(sent, ClientWeights) else found
 
 
-def _entries(arrays: Any) -> list[Vector]:
-    return [np.asarray(arrays[name], np.float64).ravel() for name in sorted(arrays)]
+def _entries(arrays: Mapping[str, NDArray[Any]]) -> Vector:
+    return np.concatenate([np.asarray(arrays[name], np.float64).ravel() for name in sorted(arrays)])

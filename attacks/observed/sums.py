@@ -103,7 +103,8 @@ def _sum_over(
         open = any((c, whole.round) not in knowledge.labels for c in others)
         mixed = weighted and bool(known)
         total = _left(view, whole, training, counted, own, len(others)) if open and weighted else None
-        each = _spanned(view, spec, training, whole, others, means) if open and not mixed and total is None else None
+        by_ranks = open and not mixed and total is None
+        each = _spanned(view, spec, training, whole, own, others, means) if by_ranks else None
         left = total if len(others) == 1 and total is not None else each
         members = [member(knowledge, training, c, whole.round, max(spec.outputs, 2), left) for c in others]
         weight = {c: rows if weighted else 1 for c, rows in counted.items()}
@@ -185,39 +186,34 @@ def _spanned(
     spec: ModelSpec,
     training: TrainingSpec,
     whole: RoundMean,
+    own: Mapping[str, Arrays],
     others: tuple[str, ...],
     means: Sequence[RoundMean],
 ) -> int | None:
-    """The rows of each of the `others`, of whose updates alone the mean is, but for known ones which count as much: as
+    """The rows of each of the `others`, of whose updates alone the mean is, but for `own` ones which count as much: as
     ranks have them, where these are fewer than batches have and another round is of the same rows; at least so many.
     """
     most = (training.batch_size or 0) * len(others)
     if training.sampling != "fixed" or training.algorithm != "fedsgd" or not most:
         return None
-    alone = _alone(view, spec, training, whole, others)
-    if alone is None or not (rows := rows_spanned(alone, spec, len(whole.clients) * whole.noise, whole.precision)):
-        return None
+    alone = _alone(whole, own)
+    rows = rows_spanned(alone, spec, len(whole.clients) * whole.noise, whole.precision)
     each = -(-rows // len(others))
-    if each * len(others) >= most:
+    if not 0 < each * len(others) < most:
         return None
     for other in sorted(means, key=lambda m: abs(m.round - whole.round))[1:]:
-        again = _alone(view, spec, training, other, others)
-        if again is not None:  # one is enough: who draws gives other rows in any
+        known = known_updates(view, other)
+        if tuple(c for c in other.clients if c not in known) == others:  # one is enough: who draws gives other rows
+            again = _alone(other, {c: _update(spec, other, training, m) for c, m in known.items()})
             noise = max(len(one.clients) * one.noise for one in (whole, other))
             precision = max(whole.precision, other.precision)
             return each if same_rows(affine(alone, 0), affine(again, 0), rows, noise, precision) else None
     return None
 
 
-def _alone(
-    view: View, spec: ModelSpec, training: TrainingSpec, whole: RoundMean, others: tuple[str, ...]
-) -> Arrays | None:
-    """A multiple of what the `others` sent in a round; None where others than these and known ones took part."""
-    known = known_updates(view, whole)
-    if tuple(c for c in whole.clients if c not in known) != others:
-        return None
-    own = [_update(spec, whole, training, m) for m in known.values()]
-    return {name: len(whole.clients) * g - sum(u[name] for u in own) for name, g in whole.mean.items()}
+def _alone(whole: RoundMean, own: Mapping[str, Arrays]) -> Arrays:
+    """A multiple of what all but the `own` clients sent; of a weighted mean only where it has none of these."""
+    return {name: len(whole.clients) * g - sum(u[name] for u in own.values()) for name, g in whole.mean.items()}
 
 
 def member(

@@ -160,10 +160,10 @@ def count(config: Config, what: Setting, case: Case) -> dict[str, tuple[int, int
     federated = truth.federated
     view = federated.ledger.view([federated.public.server], federated.public)
     labels = {key: truth.labels(*key) for key in federated.batches}
-    counts = {}
+    counts, options = {}, SAMPLED if what.sampled else SHORT
     for name in what.attacks:
         seed = {} if name == "linear_layer" else {"seed": case.seed}
-        outcome = ATTACKS[name](**seed, **{**SHORT, **SAMPLED}[name]).run(view, AuxiliaryKnowledge(labels))
+        outcome = ATTACKS[name](**seed, **options[name]).run(view, AuxiliaryKnowledge(labels))
         claims = [c for c in outcome if isinstance(c, RecordsClaim)] if isinstance(outcome, list) else []
         found = [false_rows(truth, claim) for claim in claims]
         counts[name] = sum(len(f) for f in found), int(sum(f.sum() for f in found))

@@ -194,11 +194,12 @@ def exact_columns(view: View, told: Mapping[Unknown, Solved]) -> dict[Unknown, S
             _take(found, solve([*whole, *equations, *partial]))
         _take(found, _mixed(results))
         _take(found, common_roots(results))
-        if _records(found) == before and not told:
+        if _records(found) != before:
+            continue
+        if not told:
             return {u: s for u, s in found.items() if u[0] == "column"}
-        if _records(found) == before:
-            _take(found, told)
-            told = {}
+        _take(found, told)
+        told = {}
 
 
 def _take(found: dict[Unknown, Solved], solved: Mapping[Unknown, Solved]) -> None:

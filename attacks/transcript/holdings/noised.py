@@ -38,9 +38,10 @@ from leakledger.attacks.observed.noised import (
     spread,
     told_of_rows,
 )
+from leakledger.attacks.observed.stated import moments
 from leakledger.attacks.observed.trained_rows import trained_rows
 from leakledger.attacks.transcript.holdings.finding import Finding
-from leakledger.preprocess.messages import LocalMeans, NoisedMoments, NoisedMomentTotals
+from leakledger.preprocess.messages import NoisedMoments, NoisedMomentTotals
 from leakledger.preprocess.views import View
 
 Floats = NDArray[np.float64]
@@ -81,9 +82,7 @@ def _stated_rows(view: View) -> dict[str, StatisticClaim]:
     """Party -> its number of rows, as messages without noise tell it; none where no table is noised."""
     if not view.public.statistics:
         return {}
-    means = ((m, float(m.payload.count)) for m in view.received(LocalMeans))
-    told = [StatisticClaim(m.sender, "", "count", rows, rows, rows, (m.sequence,)) for m, rows in means]
-    counts = [c for c in (*told, *trained_rows(view), *training_rows(view)) if c.statistic == "count"]
+    counts = [c for c in (*moments(view), *trained_rows(view), *training_rows(view)) if c.statistic == "count"]
     return {c.party: c for c in reversed(counts)}  # of several the first
 
 

@@ -245,10 +245,11 @@ def _bounded(
     place, (least, most, told) = level * (rows - 1), ends
     lows = [(c.point, c.evidence) for c in counted if c.most_below <= floor(place)]
     highs = [(c.point, c.evidence) for c in counted if c.least_at_most >= ceil(place) + 1]
-    low, why_low = max([*lows, *([] if least is None else [(least, told)])], default=(None, told))
-    high, why_high = min([*highs, *([] if most is None else [(most, told)])], default=(None, told))
-    if low is None or high is None:
+    lows += [] if least is None else [(least, told)]
+    highs += [] if most is None else [(most, told)]
+    if not lows or not highs:
         return None
+    (low, why_low), (high, why_high) = max(lows), min(highs)
     if block.integer:
         low, high = float(ceil(low)), float(floor(high))
     if low > high:

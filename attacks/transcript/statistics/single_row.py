@@ -26,7 +26,7 @@ def single_row_claims(claims: Sequence[StatisticClaim], rows: Iterable[Statistic
             narrowest[c.party, c.feature] = min(narrowest.get((c.party, c.feature), c), c, key=lambda n: n.high - n.low)
     for (party, feature), number in narrowest.items():
         counted = alone[party].evidence
+        evidence = tuple(sorted({*number.evidence, *counted}))
         for statistic, value in PLACES:
-            evidence = tuple(sorted({*number.evidence, *counted}))
             yield replace(number, statistic=statistic, value=value, evidence=evidence)
         yield StatisticClaim(party, feature, "std", 0.0, 0.0, 0.0, counted)
