@@ -314,7 +314,9 @@ class Audit(Section):
     """How the audit is run."""
 
     seeds: list[Annotated[int, Field(ge=0)]] = Field([0, 1], min_length=1, description="every case runs once per seed")
-    observers: list[str] = Field(["server", "clients"], description=f"each an adversary of its own: {GRAMMAR}")
+    observers: list[str] = Field(
+        ["server", "clients"], min_length=1, description=f"each an adversary of its own: {GRAMMAR}"
+    )
     mode: Literal["simulated", "projected"] = Field(
         "simulated", description='"projected": one process per party; the results are the same'
     )

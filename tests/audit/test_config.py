@@ -144,6 +144,7 @@ def test_a_batch_size_of_zero_means_all_rows(tmp_path):
         ('[training]\nalgorithm = "fedavg"\nsampling = "poisson"\n', "training.sampling: fedavg has no such option"),
         ('[training]\nsampling = "poisson"\nbatch_size = 0\n', 'training: sampling "poisson" needs a batch_size'),
         ("[audit]\nseeds = []\n", "audit.seeds: "),
+        ("[audit]\nobservers = []\n", "audit.observers: List should have at least 1 item"),
         ("[data]\ntest_fraction = nan\n", "data.test_fraction: "),
         ("[[training]]\n[[training]]\nrounds = 0\n", "training[2].rounds: Input should be greater than or equal to 1"),
         ("[audit\n", "cannot be read as TOML"),
