@@ -15,6 +15,7 @@ from typing import Any
 from leakledger.audit.case import Case, cases
 from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of
+from leakledger.audit.limits import SMALLEST
 from leakledger.audit.privacy_accounting import client_sizes, relation_of, training_mechanism
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Unit
@@ -57,6 +58,8 @@ class Strengths:
                 raise ValueError(f"--{option} {wrong[0]:g}: must be above 0 and finite")
         if self.delta is not None and not 0 < self.delta < 1:
             raise ValueError(f"--delta {self.delta:g}: must be above 0 and below 1")
+        if self.delta is not None and self.delta < SMALLEST:
+            raise ValueError(f"--delta {self.delta:g}: must be at least {SMALLEST:g}")
         if self.delta is not None and not self.epsilon:
             raise ValueError(f"--delta {self.delta:g} changes nothing without --epsilon; give both")
         if self.clip_norm != Strengths.clip_norm and not (self.epsilon or self.multiplier):

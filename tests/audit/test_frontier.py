@@ -254,12 +254,13 @@ def test_the_noise_for_an_epsilon_is_for_the_delta_that_the_account_is_stated_at
     assert 1.99 < training.epsilon <= 2.0
 
 
-def test_a_delta_that_no_account_has_is_one_line(tmp_path):
-    args = ["frontier", "--set", "data.rows=200", "--epsilon", "1", "--delta", "2", "-o", str(tmp_path / "run")]
+@pytest.mark.parametrize("delta", ["2", "1e-300"])
+def test_a_delta_that_no_account_has_is_one_line(tmp_path, delta):
+    args = ["frontier", "--set", "data.rows=200", "--epsilon", "1", "--delta", delta, "-o", str(tmp_path / "run")]
     result = CliRunner().invoke(main, args)
     assert result.exit_code == 2
     (line,) = result.stderr.strip().splitlines()
-    assert "delta" in line
+    assert f"--delta {delta}: must be" in line
     assert not (tmp_path / "run").exists()
 
 
