@@ -208,7 +208,10 @@ def _in_order(given: Tensors) -> Iterator[Any]:
 
 def _array(tensor: Any) -> NDArray[np.floating[Any]]:
     if tensor is None:
-        raise ValueError("a gradient is None: call backward() before, on the same network")
+        raise ValueError(
+            "a gradient is None: call backward() before, on the same network; of one with frozen or unused parameters "
+            "not every gradient is there, and no attack here reads the others alone"
+        )
     if isinstance(tensor, torch.Tensor) and tensor.dtype is torch.bfloat16:
         raise ValueError("a tensor is of bfloat16, which NumPy does not know; pass it as .float()")
     if isinstance(tensor, torch.Tensor) and (tensor.is_meta or tensor.layout is not torch.strided):

@@ -348,6 +348,10 @@ BAD = {
     "a deviation without end": ({"layout": {**COLUMNS, "age": (50.0, float("inf"))}}, r"'age' is \(50.0, inf\)"),
     "no mean": ({"layout": {**COLUMNS, "age": (float("nan"), 15.0)}}, r"'age' is \(nan, 15.0\)"),
     "no backward": ({"gradient": network()}, "call backward"),
+    "a frozen layer": (
+        {"gradient": [None, *[p.grad for p in trained(NET).parameters()][1:]]},
+        "frozen or unused parameters",
+    ),
     "a layer that is not known": (
         {"model_state": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))},
         "a layer BatchNorm1d is not known, and it mixes the rows of a batch, so that DP-SGD bounds none",
