@@ -203,11 +203,15 @@ def _spanned(
         return None
     for other in sorted(means, key=lambda m: abs(m.round - whole.round))[1:]:
         known = known_updates(view, other)
-        if tuple(c for c in other.clients if c not in known) == others:  # one is enough: who draws gives other rows
+        if tuple(c for c in other.clients if c not in known) != others:
+            continue
+        try:
             again = _alone(other, {c: _update(spec, other, training, m) for c, m in known.items()})
-            noise = max(len(one.clients) * one.noise for one in (whole, other))
-            precision = max(whole.precision, other.precision)
-            return each if same_rows(affine(alone, 0), affine(again, 0), rows, noise, precision) else None
+        except ValueError:  # an own update of another model takes its round away, not this one
+            continue
+        noise = max(len(one.clients) * one.noise for one in (whole, other))
+        precision = max(whole.precision, other.precision)  # one round is enough: who draws gives other rows
+        return each if same_rows(affine(alone, 0), affine(again, 0), rows, noise, precision) else None
     return None
 
 

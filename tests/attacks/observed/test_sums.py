@@ -20,7 +20,14 @@ from leakledger.defenses import chain
 from leakledger.defenses.client_clipping import ClientClipping
 from leakledger.defenses.example_clipping import ExampleClipping
 from leakledger.defenses.gaussian_noise import GaussianNoise
-from leakledger.preprocess.messages import CandidateModel, EvaluatedModel, GlobalModel, Participants, Survivors
+from leakledger.preprocess.messages import (
+    CandidateModel,
+    ClientGradient,
+    EvaluatedModel,
+    GlobalModel,
+    Participants,
+    Survivors,
+)
 from leakledger.preprocess.models import gradient
 from leakledger.preprocess.views import Mechanism, Method
 from leakledger.preprocess.wire import encode
@@ -238,6 +245,19 @@ def test_fewer_rows_of_a_round_without_the_observers_are_counted_by_ranks():
     assert absent
     for update in absent:
         assert (update.rows, update.assumed_size) == (len(found.batch(update.victim, update.round)), True)
+
+
+def test_an_own_update_of_another_model_takes_its_round_away_from_ranks_and_no_other():
+    found = federation(parties=2, rows=20, batch_size=12, rounds=3, weighting="clients")
+    view = view_of(("P1",), found)
+    bent = [
+        m.carrying(replace(m.payload, gradient={"0.weight": np.ones((2, 2))}))
+        if m.kind is ClientGradient and m.round == 1
+        else m
+        for m in view.messages
+    ]
+    updates = find_gradients(replace(view, messages=tuple(bent)), NOTHING)
+    assert [(u.round, u.rows) for u in updates] == [(r, len(found.batch("P2", r))) for r in (0, 2)]
 
 
 def test_ranks_count_rows_of_a_normed_network_as_of_any():
