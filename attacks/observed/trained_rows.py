@@ -16,7 +16,7 @@ import numpy as np
 
 from leakledger.attacks.base import StatisticClaim
 from leakledger.attacks.observed.aggregates import MODELS, by_rows, names_of, participants
-from leakledger.attacks.observed.evaluated import rows_behind
+from leakledger.attacks.observed.evaluated import rows_behind, training_rows
 from leakledger.attacks.observed.own_share import Absences, rows_behind_means
 from leakledger.attacks.observed.ring import Contradiction
 from leakledger.attacks.observed.sizes import Bounds, Sum, narrowed
@@ -39,6 +39,20 @@ TRAINED = (*UPDATED, Participants, *TOLD_OF_ROUNDS)
 Told = tuple[str, int, tuple[int, ...]]  # a client, how many rows it trained on, and the messages that say so
 Equation = tuple[frozenset[str], int, tuple[int, ...]]  # clients, their rows together, the messages that say so
 EXACT = 1e-6  # what float64 leaves of whole numbers in the solution of a few equations
+
+
+def counted_rows(
+    view: View, told: Iterable[StatisticClaim], absent: Absences = lambda view: {}
+) -> list[StatisticClaim]:
+    """One claim about each client outside of whose number of training rows messages without noise say anything: the
+    first of what is `told` of it, what updates and their sums say, and what evaluations leave, within what sums over
+    clients leave of that. `absent` as in `trained_rows`.
+    """
+    found: dict[str, StatisticClaim] = {}
+    for c in (*told, *trained_rows(view, absent), *training_rows(view)):
+        if c.statistic == "count":
+            found.setdefault(c.party, c)
+    return list({**found, **{c.party: c for c in narrowed_rows(view, found.values(), absent)}}.values())
 
 
 def trained_rows(view: View, absent: Absences = lambda view: {}) -> Iterator[StatisticClaim]:

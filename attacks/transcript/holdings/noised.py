@@ -6,8 +6,8 @@ every order of magnitude alike. If either is as likely before the count,
     P(held | x) = L1 / (L0 + L1),    L0 = f(x),    L1 = mean over c of f(x - c),
 
 f the density of the noise that the public facts state (for a table by classes, of the sum of its cells). Every row has
-one of the values, so that the number n of rows, where anything else tells it (other tables, a count, updates,
-evaluations), less the counts of the other values is c under noise of its own, and counts as a second observation:
+one of the values, so that the number n of rows, where anything else tells it (other tables, a count, updates and their
+sums, evaluations), less the counts of the other values is c under noise of its own, and counts as a second observation:
 
     L(c) = f(x - c) g(n - sum of the others - c),    g normal, var_g = (k - 1) var_f + var_n
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakledger.attacks.base import StatisticClaim
-from leakledger.attacks.observed.evaluated import EVALUATED, training_rows
+from leakledger.attacks.observed.evaluated import EVALUATED
 from leakledger.attacks.observed.noised import (
     LEAST,
     MOST_ROWS,
@@ -38,8 +38,8 @@ from leakledger.attacks.observed.noised import (
     spread,
     told_of_rows,
 )
-from leakledger.attacks.observed.stated import moments
-from leakledger.attacks.observed.trained_rows import trained_rows
+from leakledger.attacks.observed.stated import columns, moments
+from leakledger.attacks.observed.trained_rows import counted_rows
 from leakledger.attacks.transcript.holdings.finding import Finding
 from leakledger.preprocess.messages import NoisedMoments, NoisedMomentTotals
 from leakledger.preprocess.views import View
@@ -82,8 +82,7 @@ def _stated_rows(view: View) -> dict[str, StatisticClaim]:
     """Party -> its number of rows, as messages without noise tell it; none where no table is noised."""
     if not view.public.statistics:
         return {}
-    counts = [c for c in (*moments(view), *trained_rows(view), *training_rows(view)) if c.statistic == "count"]
-    return {c.party: c for c in reversed(counts)}  # of several the first
+    return {c.party: c for c in counted_rows(view, [*moments(view), *columns(view)])}
 
 
 def share_weights(found: Sequence[Finding]) -> dict[str, Floats]:

@@ -37,7 +37,7 @@ from leakledger.attacks.observed.evaluated import HELD_OUT, evaluated
 from leakledger.attacks.observed.noised import FAINT, NOISED, NOISED_TO, noised_claims
 from leakledger.attacks.observed.secure_sums import CODE_SUMS, numeric_names, secure_sums
 from leakledger.attacks.observed.stated import STATED_STATISTICS, stated
-from leakledger.attacks.observed.trained_rows import TOLD_OF_ROUNDS, TRAINED, UPDATED, narrowed_rows, trained_rows
+from leakledger.attacks.observed.trained_rows import TOLD_OF_ROUNDS, TRAINED, UPDATED, counted_rows
 from leakledger.attacks.transcript.holdings.intersections import INTERSECTED
 from leakledger.attacks.transcript.statistics.claims import known_claims
 from leakledger.attacks.transcript.statistics.differences import party_facts, rounds
@@ -173,11 +173,10 @@ class Statistics(Attack):
         found = rounds(runs, tables, _announced(view))
         known, more = party_facts(found)
         open_, two = inferred(found, known, tables, self.level, self.seed)
-        trained, kept = trained_rows(view, absent_columns), list(evaluated(view))
-        sure = [*told, *trained, *known_claims(known), *target_claims(view, tables, knowledge)]
-        sure += narrowed_rows(view, _counts_of([*sure, *kept]), absent_columns)
+        sure = [*told, *known_claims(known), *target_claims(view, tables, knowledge)]
+        rows, kept = counted_rows(view, sure, absent_columns), list(evaluated(view))
+        sure = [*(c for c in rows if c not in kept), *sure]  # what evaluations say alone is no claim of this attack
         ranked, bent = list(distribution_claims(view, tables)), list(power_claims(view, tables, self.level))
-        rows = _counts_of([*sure, *kept])
         noised = list(noised_claims(view, self.level, rows))
         claims = _first_of(
             [

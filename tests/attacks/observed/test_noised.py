@@ -17,10 +17,10 @@ from leakledger.attacks.transcript.ring_size.posterior import interval
 from leakledger.attacks.transcript.statistics.statistics import Statistics
 from leakledger.attacks.transcript.vocabulary import Vocabulary
 from leakledger.preprocess.encoders import ENCODERS
-from leakledger.preprocess.messages import ClientWeights, NoisedCounts, PredictionCounts
+from leakledger.preprocess.messages import ClientWeights, NoisedCounts, PredictionCounts, SummedUpdate
 from leakledger.preprocess.pipeline import prepare
 from leakledger.preprocess.scalers import SCALERS
-from leakledger.preprocess.views import Method, PublicFacts
+from leakledger.preprocess.views import Method, PublicFacts, TrainingSpec
 from tests.preprocess.example import located, simulated, table
 from tests.preprocess.test_noised_protocols import DECLARED
 
@@ -383,6 +383,29 @@ def test_updates_and_evaluations_count_rows_for_claims_of_values_under_noise():
             assert kind is not Membership or all(c.scores != alone[key].scores for key, c in claims.items())
         only = replace(view, messages=tuple(evaluations)).restricted(kind.accepts)
         assert isinstance(kind().run(only, AuxiliaryKnowledge()), NotApplicable)
+
+
+def test_claims_of_values_under_noise_rest_on_rows_within_what_a_sum_over_clients_leaves():
+    """Held-out rows leave 40 to 44, 50 to 52 and 58 to 62, and the sum of a round fewer of the first and the last."""
+    view, _ = view_of(["server"], "server-dictionary", "federated-minmax", 0.2, rows=40)
+    first, training = view.messages[0], TrainingSpec("fedavg", learning_rate=0.1, batch_size=4, local_epochs=1)
+    public = replace(view.public, held_out=0.25, training=training)
+    held_out = [
+        replace(first, sequence=900 + i, step="evaluate", sender=n).carrying(
+            PredictionCounts(np.array([[kept - 5, 0], [0, 5]]), np.zeros((2, 2, 4), np.int64))
+        )
+        for i, (n, kept) in enumerate(zip(NAMES, (14, 17, 20), strict=True))  # of 40, 50 and 60 rows
+    ]
+    summed = replace(first, sequence=950, round=0).carrying(SummedUpdate([0, 1, 2], 150, {}))
+    found = []
+    for told in (held_out, [*held_out, summed]):
+        seen = replace(view, messages=(*view.messages, *told), public=public).restricted(Membership.accepts)
+        found.append({(c.party, c.feature): c for c in claims_in(Membership().run(seen, AuxiliaryKnowledge()))})
+    for key, alone in found[0].items():
+        narrowed = key[0] != "P2"
+        assert {900, 901, 902, 950} & set(alone.evidence) == {900 + NAMES.index(key[0])}
+        assert ({900, 901, 902, 950} <= set(found[1][key].evidence)) is narrowed
+        assert found[1][key].scores != alone.scores  # of P2 by the share of values that the others hold
 
 
 @pytest.mark.parametrize("encoder", ["server-dictionary", "target"])

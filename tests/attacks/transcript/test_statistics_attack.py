@@ -380,19 +380,19 @@ def test_numbers_that_no_float_holds_are_a_reason_and_no_defect():
 
 @pytest.mark.parametrize("error", [AttributeError("no such thing"), AssertionError("x")])
 def test_a_defect_of_its_own_is_not_told_as_one_of_a_message(error, monkeypatch):
-    def defect(view, absent):
+    def defect(view, told, absent):
         raise error
 
-    monkeypatch.setattr(statistics, "trained_rows", defect)
+    monkeypatch.setattr(statistics, "counted_rows", defect)
     with pytest.raises(type(error)):
         run(view_of(PARTS, ["P1"]))
 
 
 def test_a_key_that_is_missing_is_not_quoted(monkeypatch):
-    def lacking(view, absent):
+    def lacking(view, told, absent):
         raise KeyError("a value of a party")
 
-    monkeypatch.setattr(statistics, "trained_rows", lacking)
+    monkeypatch.setattr(statistics, "counted_rows", lacking)
     outcome = run(view_of(PARTS, ["P1"]))
     assert isinstance(outcome, NotApplicable)
     assert outcome.reason.endswith("(KeyError)")
