@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import kve, ndtri
 
 from leakledger.attacks.base import ObserversOf, Statistic, StatisticClaim
 from leakledger.preprocess.messages import (
@@ -54,6 +54,8 @@ MOST_ROWS, STEPS = 1e6, 400  # of a value that come into question
 SURELY = 30.0  # deviations of noise: from there on a ratio is as good as normal
 RATES = (np.arange(201) + 0.5) / 201  # of the rows of a value that come into question
 LEAST = 1e-9  # rows: no deviation of noise counts as less
+MOST_LAPLACE = 20  # cells whose sum is not taken for normal
+FLAT = 1e-6  # scales of noise: nearer to 0 the density of a sum is as it is there
 FAINT = 1e5  # epsilon: noise that hides nothing, to be read through in a control
 NOISED_TO: tuple[ObserversOf, ...] = ("server", "all but first")  # by whom noised statistics are read
 Ends = tuple[float, float, float]  # estimate, low, high
@@ -321,14 +323,20 @@ def row_numbers(most: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return rows, steps / STEPS
 
 
-def log_density(x: NDArray[np.float64], noise: Mapping[str, Any], cells: int = 1) -> NDArray[np.float64]:
-    """Of the noise of a sum of so many cells, up to a constant; of several Laplace ones that of a normal distribution
-    as wide.
+def log_density(
+    x: NDArray[np.float64], noise: Mapping[str, Any], cells: int = 1, beside: float = 0.0
+) -> NDArray[np.float64]:
+    """Of the noise of a sum of so many cells, up to a constant. Of up to `MOST_LAPLACE` Laplace ones it is that of the
+    difference of two gamma variables, whose tails are no normal distribution's. `beside`: the deviation of another
+    number's noise that is added; it makes either wider.
     """
-    if noise["kind"] == "discrete-laplace" and cells == 1:
-        density: NDArray[np.float64] = -np.abs(x) * noise["sensitivity"] / noise["scale"]
+    density: NDArray[np.float64]
+    if noise["kind"] == "discrete-laplace" and 0 < cells <= MOST_LAPLACE:
+        order, scale = cells - 0.5, noise["scale"] / noise["sensitivity"]
+        z = np.maximum(np.abs(x) / hypot(scale, beside / sqrt(2 * cells)), FLAT)
+        density = order * np.log(z) + np.log(kve(order, z)) - z
         return density
-    density = -0.5 * (x / (spread(noise) * np.sqrt(cells))) ** 2
+    density = -0.5 * (x / hypot(spread(noise) * sqrt(cells), beside)) ** 2
     return density
 
 

@@ -9,7 +9,7 @@ f the density of the noise that the public facts state (for a table by classes, 
 one of the values, so that the number n of rows, where anything else tells it (other tables, a count, updates and their
 sums, evaluations), less the counts of the other values is c under noise of its own, and counts as a second observation:
 
-    L(c) = f(x - c) g(n - sum of the others - c),    g normal, var_g = (k - 1) var_f + var_n
+    L(c) = f(x - c) g(n - sum of the others - c),    g of k - 1 such noises, wider by that of n
 
 But what share of a feature's declared values parties hold is not known: any may be, all alike, the same at all parties,
 and the counts of all of them say which. Never certain.
@@ -35,7 +35,6 @@ from leakledger.attacks.observed.noised import (
     row_numbers,
     rows_but_for,
     rows_by_value,
-    spread,
     told_of_rows,
 )
 from leakledger.attacks.observed.stated import columns, moments
@@ -115,9 +114,9 @@ def held_given(rows: Floats, noise: Mapping[str, Any], cells: int, all_rows: Cou
     absent, each = log_density(rows, noise, cells), log_density(rows[:, None] - held, noise, cells)
     if all_rows is not None:
         left = all_rows.rows - (rows.sum() - rows)
-        error = np.hypot(spread(noise) * np.sqrt(cells * (len(rows) - 1)), max(all_rows.spread, LEAST))
-        absent = absent - 0.5 * (left / error) ** 2
-        each = each - 0.5 * ((left[:, None] - held) / error) ** 2
+        others, beside = cells * (len(rows) - 1), max(all_rows.spread, LEAST)
+        absent = absent + log_density(left, noise, others, beside)
+        each = each + log_density(left[:, None] - held, noise, others, beside)
     present = np.logaddexp.reduce(each + np.log(weight), axis=1)
     chance: Floats = 1 / (1 + np.exp(np.clip(absent - present, -50, 50)))
     return np.clip(chance, SURE, 1 - SURE)
