@@ -4,6 +4,10 @@ It is the batch that has most cells right, in expectation after matching, in man
 are known, these batches are of whole known rows with the labels of the batch: real rows are alike in more than the
 pairs of values that the prior of the chains goes by. Where too few have a label, rows are drawn from that prior; so is
 what a known row lacks.
+
+Whether samples of chains make a better claim is judged by the prior of the chains, which flatters what is made of it.
+So they have to make up for what their prior alone does (`head_start`): by how much a claim made of it seems better than
+the guess in batches of the prior, and is worse in batches of known rows.
 """
 
 from collections.abc import Sequence
@@ -16,7 +20,7 @@ from torch import Tensor
 
 from leakledger.attacks.gradient.posterior.cells import Cell
 from leakledger.attacks.gradient.posterior.chains import from_prior
-from leakledger.attacks.gradient.posterior.held_out import best
+from leakledger.attacks.gradient.posterior.held_out import best, lead
 from leakledger.attacks.gradient.posterior.samples import rows_of
 from leakledger.attacks.observed.tabular import Array, Rows
 
@@ -51,14 +55,47 @@ def blind_guess(
     """The batch of so many `rows`, of the `labels` (rows,) where these are known, with most cells right in batches of
     `known` rows, or of the prior; `tolerance` (L,) as in a barycentre. The first `categorical` cells are categories.
     """
-    batches = int(np.clip(CELLS_MADE // (rows * max(len(cells), 1)), FEWEST, MOST))
-    each = None if labels is None else labels.repeat(batches)
-    drawn = from_prior(cells, batches * rows, coins, device, each).view(batches, rows, len(cells))
-    index = drawn.cpu().numpy()
+    index = _of_prior(cells, rows, coins, device, labels)
     if known is not None:
         index = _of_known(known, index, None if labels is None else labels.cpu().numpy(), coins)
     made = rows_of(index, cells[:categorical], cells[categorical:])
-    return best(made, np.zeros(batches), tolerance)
+    return best(made, np.zeros(len(index)), tolerance)
+
+
+def head_start(
+    blind: Rows,
+    known: IndexedRows | None,
+    cells: Sequence[Cell],
+    categorical: int,
+    tolerance: Array,
+    coins: torch.Generator,
+    device: str,
+    labels: Tensor | None = None,
+) -> float:
+    """How many more cells than `blind` a claim made of batches of the prior has right in other batches of it, and how
+    many fewer in batches of `known` rows: so much a claim seems ahead before the update tells anything. Never less than
+    none, and none where no rows are known, of which the guess would be made. The rest as in `blind_guess`.
+    """
+    if known is None:
+        return 0.0
+    drawn = _of_prior(cells, 2 * len(blind.numbers), coins, device, None if labels is None else labels.repeat(2))
+    half, other = np.split(drawn, 2, axis=1)
+    real = _of_known(known, other, None if labels is None else labels.cpu().numpy(), coins)
+    made, seeming, true = (rows_of(index, cells[:categorical], cells[categorical:]) for index in (half, other, real))
+    claim = best(made, np.zeros(len(half)), tolerance)
+    ahead, behind = (float(lead(claim, blind, batches, tolerance).mean()) for batches in (seeming, true))
+    return max(ahead - behind, 0.0)
+
+
+def _of_prior(
+    cells: Sequence[Cell], rows: int, coins: torch.Generator, device: str, labels: Tensor | None
+) -> NDArray[np.int64]:
+    """(M, B, F) batches of the prior."""
+    batches = int(np.clip(CELLS_MADE // (rows * max(len(cells), 1)), FEWEST, MOST))
+    each = None if labels is None else labels.repeat(batches)
+    drawn = from_prior(cells, batches * rows, coins, device, each).view(batches, rows, len(cells))
+    index: NDArray[np.int64] = drawn.cpu().numpy()
+    return index
 
 
 def _of_known(

@@ -42,14 +42,17 @@ def claimed(
     samples: Samples,
     tolerance: float,
     blind: Rows | None = None,
+    head_start: float = 0.0,
 ) -> RecordsClaim:
-    """The claim; numbers within `tolerance` deviations count as right. `blind`: the best claim without the update."""
+    """The claim; numbers within `tolerance` deviations count as right. `blind`: the best claim without the update;
+    `head_start`: by how many cells the prior of the samples makes another one seem better than that.
+    """
     made = rows_of(samples.index, categorical, numeric)
     within = tolerance * prior.deviation
     rows = best(made, samples.fit, within)
     fitted = len(samples.fit) > 1  # to several samples, of which some can be left out
     tried = before_witnesses(made, samples, within, blind)
-    if samples.settled and blind is not None and not tells_more(made, samples.fit, within, blind, tried):
+    if samples.settled and blind is not None and not tells_more(made, samples.fit, within, blind, tried, head_start):
         rows, fitted = blind, False
         made = some(made, samples.witness) if tried else made
     categories, numbers = matched(rows, made, within)

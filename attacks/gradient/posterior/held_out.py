@@ -4,7 +4,7 @@ Few samples make a claim that fits their chance more than the posterior. So a ce
 right in samples that had no part in them: those of one ladder of chains, where the others' make the claim (Stone 1974,
 cross-validation). In its own samples a claim would be right too often. And the best claim without the update, which is
 made of many batches of the prior, is held against it: what half of the samples makes must be right more often on the
-other half than that is, by a standard error.
+other half than that is, by a standard error, and by what the prior of the chains makes it seem ahead (`blind`).
 
 Ladders that began together have more in common than the posterior. Where there are chains that did not (`witnesses`),
 these alone are left out in turn, and say both: what share of the cells that a claim has right in so many of its own
@@ -59,21 +59,26 @@ def _before(made: Rows, fit: Array, here: NDArray[np.bool_], within: Array, blin
     return Trial(said, right, float(right.sum() - without))
 
 
-def tells_more(made: Rows, fit: Array, within: Array, blind: Rows, tried: Sequence[Trial]) -> bool:
-    """Whether claims are right more often than a blind one is, by a standard error: where they were `tried`, before
-    witnesses, else one that half of the samples makes on the other half.
+def tells_more(
+    made: Rows, fit: Array, within: Array, blind: Rows, tried: Sequence[Trial], head_start: float = 0.0
+) -> bool:
+    """Whether claims have more cells right than a blind one has, by a standard error beyond a `head_start`: where they
+    were `tried`, before witnesses, else one that half of the samples makes on the other half.
     """
-    if tried:
-        gain = np.array([t.gain for t in tried])
-    else:
+    gain = np.array([t.gain for t in tried])
+    if not tried:
         half = np.arange(len(fit)) % 2 == 0
         other = some(made, ~half)
         if len(other.numbers) < 2:
             return True
-        rows = best(some(made, half), fit[half], within)
-        right, without = (hits(r, *matched(r, other, within), within).sum((1, 2)) for r in (rows, blind))
-        gain = right - without.astype(np.float64)
-    return bool(gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)))
+        gain = lead(best(some(made, half), fit[half], within), blind, other, within)
+    return bool(gain.mean() - head_start > gain.std(ddof=1) / np.sqrt(len(gain)))
+
+
+def lead(rows: Rows, blind: Rows, batches: Rows, within: Array) -> Array:
+    """(M,) how many more cells than a blind claim `rows` have right in each of some batches."""
+    right, without = (hits(r, *matched(r, batches, within), within).sum((1, 2)) for r in (rows, blind))
+    return np.asarray(right - without.astype(np.float64))
 
 
 def as_confirmed(said: Array, tried: Sequence[Trial]) -> Array:

@@ -37,7 +37,7 @@ from leakledger.attacks.base import (
     counter,
 )
 from leakledger.attacks.gradient.inversion import Inversion
-from leakledger.attacks.gradient.posterior.blind import IndexedRows, blind_guess
+from leakledger.attacks.gradient.posterior.blind import IndexedRows, blind_guess, head_start
 from leakledger.attacks.gradient.posterior.cells import Cell, cells_of, nearest
 from leakledger.attacks.gradient.posterior.chains import encoded, from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
@@ -218,7 +218,8 @@ class Posterior(Inversion):
             samples = replace(samples, settled=False)  # chains settle where there is less noise than was said, too
         within, rows = self.tolerance * prior.deviation, samples.index.shape[1]
         blind = blind_guess(cells, len(categorical), rows, within, coins, self.device, evidence.labels, known)
-        claim = claimed(update, prior, categorical, numeric, samples, self.tolerance, blind)
+        ahead = head_start(blind, known, cells, len(categorical), within, coins, self.device, evidence.labels)
+        claim = claimed(update, prior, categorical, numeric, samples, self.tolerance, blind, ahead)
         return judged(claim, prior, step, within) if through.assumed else claim
 
     def cells(self, update: ObservedUpdate, knowledge: AuxiliaryKnowledge) -> tuple[list[Cell], list[Cell]]:

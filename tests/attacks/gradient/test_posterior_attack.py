@@ -1,5 +1,6 @@
 """The attack from a view to a claim, and the steps that lead its chains to the rows."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -65,6 +66,18 @@ def test_noise_that_drowns_the_gradient_leaves_doubt_in_every_cell():
     assert claim.probability is not None
     assert claim.probability.mean() < 0.6
     assert claim.category_entropy.mean() > 0.5
+
+
+def test_a_claim_has_to_make_up_for_what_the_prior_of_its_chains_seems_ahead(monkeypatch):
+    own = sys.modules[Posterior.__module__]
+    categories, numbers, encoded = rows_of(LAYOUT, 4, 0)
+    view = defended(encoded, 1e-3, Mechanism("gaussian-noise", {"sigma": 1e-3}))
+    guess = Rows(np.zeros_like(categories), np.zeros_like(numbers))
+    monkeypatch.setattr(own, "blind_guess", lambda *given: guess)
+    for ahead, gives_way in ((0.0, False), (float(categories.size + numbers.size), True)):
+        monkeypatch.setattr(own, "head_start", lambda *given, cells=ahead: cells)
+        (claim,) = Posterior(**BRIEF).run(view, LABELS)
+        assert bool((claim.categories == guess.categories).all()) is gives_way
 
 
 def test_cells_are_linked_where_rows_are_known_and_are_to_be_used():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from leakledger.attacks.gradient.posterior.blind import ENOUGH, IndexedRows, blind_guess
+from leakledger.attacks.gradient.posterior.blind import ENOUGH, IndexedRows, blind_guess, head_start
 from leakledger.attacks.gradient.posterior.cells import cells_of
 from leakledger.attacks.gradient.posterior.chains import from_prior
 from leakledger.attacks.gradient.posterior.claim import claimed
@@ -84,6 +84,55 @@ def test_whole_rows_are_guessed_better_than_their_pairs_tell(known):
     fresh = rows_of(kinds[rng.integers(0, 2, (500, ROWS))], categorical, numeric)
     wrong = [assigned(guessed(known, None, r), fresh, within)[1] / (ROWS * len(cells)) for r in (rows, None)]
     assert wrong[0] < wrong[1] - 0.1
+
+
+def ahead_of(known, blind, rows, seed=0):
+    _, _, categorical, numeric, within = known
+    coins = torch.Generator().manual_seed(seed)
+    return head_start(blind, rows, [*categorical, *numeric], len(categorical), within, coins, "cpu")
+
+
+def test_what_is_made_of_the_prior_has_a_head_start_over_a_guess_of_whole_rows_alone(known):
+    """Where known rows are like those of the prior there is next to none, and where none are known there is none."""
+    _, _, categorical, numeric, _ = known
+    cells = [*categorical, *numeric]
+    _, rows = two_kinds(known)
+    like_the_prior = IndexedRows(from_prior(cells, 5000, torch.Generator().manual_seed(9), "cpu").numpy())
+    several, little = (
+        np.mean([ahead_of(known, guessed(known, None, of, seed), of, seed) for seed in range(5)])
+        for of in (rows, like_the_prior)
+    )
+    assert several > 0.1 * ROWS * len(cells)
+    assert little < 0.02 * ROWS * len(cells)
+    assert ahead_of(known, guessed(known), None) == 0
+
+
+def test_samples_that_know_nothing_do_not_displace_a_guess_of_whole_rows(known):
+    """By the prior of the samples a claim that is made of it is better, with witnesses or without."""
+    update, prior, categorical, numeric, _ = known
+    cells, coins = [*categorical, *numeric], torch.Generator().manual_seed(0)
+    _, rows = two_kinds(known)
+    blind = guessed(known, None, rows)
+    ahead, gave_way = ahead_of(known, blind, rows), {0.0: 0, "ahead": 0}
+    for number in range(10):
+        index = from_prior(cells, 64 * ROWS, coins, "cpu").view(64, ROWS, -1).numpy()
+        ladder, witnesses = np.arange(64) % 8, np.arange(64) % 8 > 3 if number % 2 else None
+        samples = Samples(index, np.ones((64, ROWS), bool), np.zeros(64), ladder, True, witness=witnesses)
+        for name, lead in ((0.0, 0.0), ("ahead", ahead)):
+            claim = claimed(update, prior, categorical, numeric, samples, 0.319, blind, lead)
+            gave_way[name] += bool((claim.categories == blind.categories).all())
+    assert gave_way == {0.0: 0, "ahead": 10}
+
+
+def test_what_all_samples_agree_on_is_claimed_whatever_the_head_start(known):
+    update, prior, categorical, numeric, _ = known
+    cells, coins = [*categorical, *numeric], torch.Generator().manual_seed(3)
+    _, rows = two_kinds(known)
+    blind = guessed(known, None, rows)
+    index = from_prior(cells, ROWS, coins, "cpu").view(1, ROWS, -1).numpy().repeat(16, 0)
+    samples = Samples(index, np.ones((16, ROWS), bool), np.zeros(16), np.arange(16) % 4, True)
+    claim = claimed(update, prior, categorical, numeric, samples, 0.319, blind, ahead_of(known, blind, rows))
+    assert (np.sort(claim.categories, 0) == np.sort(index[0, :, : len(categorical)], 0)).all()
 
 
 def test_a_claim_that_gives_way_is_as_sure_as_witnesses_find_it(known):
