@@ -127,7 +127,7 @@ def _account(
     missing = [*steps, *(_of_client(case, noised, rows) if unit == "client" else ())]
     training: GaussianMechanism | None = None
     try:
-        training = training_mechanism(case, unit, rows, relation)
+        training = training_mechanism(config, case, unit, rows, relation)
     except NoGuarantee as error:
         missing.append(f"training: {error}")
     releases = [Release.of(m) for m in noised] if unit == "record" else []
@@ -169,13 +169,15 @@ def relation_of(case: Case, unit: Unit) -> Relation:
     return "add-remove" if unit == "record" and coins else "replace"
 
 
-def training_mechanism(case: Case, unit: Unit, rows: int, relation: Relation) -> GaussianMechanism:
-    """What the updates of a client with so many `rows` amount to. Raises NoGuarantee, with the reason."""
+def training_mechanism(config: Config, case: Case, unit: Unit, rows: int, relation: Relation) -> GaussianMechanism:
+    """What the updates of a client with so many `rows` amount to, given what was told before them. Raises NoGuarantee,
+    with the reason.
+    """
     training, drawn = case.training.spec, SAMPLING[case.training.spec.sampling]
     rows = drawn_from(training, rows)
     size = rows if training.batch_size is None else training.batch_size
     by_chance = unit == "record" and _clips_rows(case) and size < rows  # clients take part in every round
-    return mechanism_of(
+    found = mechanism_of(
         case.defense.defense.mechanisms(),
         unit=unit,
         rounds=training.rounds,
@@ -184,6 +186,23 @@ def training_mechanism(case: Case, unit: Unit, rows: int, relation: Relation) ->
         sampling_rate=size / rows if by_chance else 1.0,
         relation=relation,
     )
+    if found.unit == "record" and (by := _by_own_rows(config, case)):
+        raise NoGuarantee(
+            f"rows are clipped one by one, and one record changes how others look ({', '.join(by)}), so nothing bounds "
+            "what it moves"
+        )
+    return found
+
+
+def _by_own_rows(config: Config, case: Case) -> list[str]:
+    """What lets a client's rows depend on each other by more than is told; of a plugin's methods without noise, nothing
+    is known of that.
+    """
+    by = ["imputation"] if config.data.missing == "impute" else []
+    for name, method in (("encoder", make_encoder(case)), ("scaler", make_scaler(case))):
+        if method.by_own_rows or (method.unprotected and not is_own(method)):
+            by.append(f"{name} {method.name}")
+    return by
 
 
 def _clips_rows(case: Case) -> bool:

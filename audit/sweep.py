@@ -17,6 +17,7 @@ from leakledger.audit.config import Config
 from leakledger.audit.config_file import ConfigError, config_of
 from leakledger.audit.limits import SMALLEST
 from leakledger.audit.privacy_accounting import client_sizes, relation_of, training_mechanism
+from leakledger.defenses.accounting.chain import NoGuarantee
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism, Unit
 
@@ -94,7 +95,10 @@ def _defenses(config: Config, s: Strengths) -> list[tuple[str, dict[str, Any]]]:
     delta = config.audit.delta if s.delta is None else s.delta
     found = [(f"--multiplier {m:g}", _dp_sgd(clipping, norm, _sigma(config, m, norm))) for m in s.multiplier]
     for e in s.epsilon:
-        multiplier = multiplier_for(config, e, delta)
+        try:
+            multiplier = multiplier_for(config, e, delta)
+        except NoGuarantee as error:
+            raise ValueError(f"--epsilon {e:g}: {error}; give the noise by --multiplier, or change that") from None
         found.append((f"--epsilon {e:g}", _dp_sgd(clipping, norm, _sigma(config, multiplier, norm))))
     found += [(f"--noise {sigma:g}", {"name": "gaussian-noise", "sigma": sigma}) for sigma in s.noise]
     found += [(f"--clip {norm:g}", {"name": clipping, "clip_norm": norm}) for norm in s.clip]
@@ -143,7 +147,8 @@ def _divisor(config: Config) -> float:
 
 def multiplier_for(config: Config, epsilon: float, delta: float) -> float:
     """The noise multiplier with which every training of the configuration guarantees (`epsilon`, `delta`), the least up
-    to `EXACT`, for a row (FedSGD) or a client (FedAvg), over all rounds. Raises ValueError where no noise is enough.
+    to `EXACT`, for a row (FedSGD) or a client (FedAvg), over all rounds. Raises ValueError where no noise is enough,
+    NoGuarantee where one row moves more than its own gradient.
     """
     if not 0 < epsilon < float("inf"):
         raise ValueError(f"epsilon is {epsilon}; it must be above 0 and finite")
@@ -151,14 +156,16 @@ def multiplier_for(config: Config, epsilon: float, delta: float) -> float:
     once = config_of({**config.in_force(), "defense": [defense]}, ())
     todo = cases(once)
     sizes = client_sizes(once, todo)
-    mechanisms = {mechanism_of_training(c, min(sizes[c.setting.partition])) for c in todo}
+    mechanisms = {mechanism_of_training(once, c, min(sizes[c.setting.partition])) for c in todo}
     return max(_multiplier(m, epsilon, delta) for m in mechanisms)
 
 
-def mechanism_of_training(case: Case, rows: int) -> GaussianMechanism:
-    """What all rounds of a training under DP-SGD amount to, for a client with so many training `rows`."""
+def mechanism_of_training(config: Config, case: Case, rows: int) -> GaussianMechanism:
+    """What all rounds of a training under DP-SGD amount to, for a client with so many training `rows`. Raises
+    NoGuarantee where nothing bounds what one of them moves.
+    """
     unit: Unit = "record" if case.training.algorithm == "fedsgd" else "client"
-    found = training_mechanism(case, unit, rows, relation_of(case, unit))
+    found = training_mechanism(config, case, unit, rows, relation_of(case, unit))
     return replace(found, sampling="none", sampling_rate=1.0) if found.sampling == "fixed-size" else found
 
 

@@ -110,6 +110,13 @@ class Encoder(ABC):
         """In words, what of the rows is sent, or put into other rows, without noise; empty: nothing."""
         return f"{self.name} adds no noise to what it takes from the rows ({self.said_to_share or 'no account'})"
 
+    @property
+    def by_own_rows(self) -> bool:
+        """Whether a row is encoded by what its client knows of its other rows and tells nobody: then one record changes
+        how the others look, whatever others are told.
+        """
+        return False
+
 
 def distinct(table: Table, feature: str) -> tuple[NDArray[np.intp], list[str]]:
     """(rows,) the place of each row's value in the sorted list of the feature's distinct values, and that list."""

@@ -32,6 +32,10 @@ class Local(Encoder):
     reference = "Privacy-preserving tabular data transformation, sections 5.1 and 5.3"
     said_to_share = "the width of its encoding, for padding (table 5, section 5.3)"
 
+    @property
+    def by_own_rows(self) -> bool:
+        return True
+
     def fit(self, fed: Federation, schema: Schema, tables: Mapping[str, At[Table]]) -> EncoderFit:
         own = {c: fed.local(c, lambda t: merged(schema, [own_values(t)]), t) for c, t in tables.items()}
         sizes = {c: fed.local(c, dictionary_sizes, d) for c, d in own.items()}

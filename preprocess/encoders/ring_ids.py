@@ -94,6 +94,11 @@ class RingEncoder(Encoder):
             )
 
     @property
+    def by_own_rows(self) -> bool:
+        """One value more, or another one, moves the numbers of those behind it."""
+        return True
+
+    @property
     def routes(self) -> tuple[Route, ...]:
         """How messages between parties travel."""
         return (self.ring_route,)

@@ -127,6 +127,10 @@ class Target(NoisedEncoder):
             return "target (local) puts a client's own target rates into its rows, so one record changes the others"
         return super().unprotected
 
+    @property
+    def by_own_rows(self) -> bool:
+        return self.exchange == "local" or (self.folds > 1 and self.encoder_epsilon is None)
+
     def code(self, counts: NDArray[Any], sums: Floats, rows: float, totals: Floats) -> Floats:
         """Eq. 7 for values in so many rows (k,) with these target sums (k, T), of all `rows` and their `totals` (T,):
         (k, T), between 0 and 1 for classes.

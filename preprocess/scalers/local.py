@@ -34,6 +34,10 @@ class Local(Scaler):
     def unprotected(self) -> str:
         return "local scales a client's rows by their own statistics, so one record changes how all others look"
 
+    @property
+    def by_own_rows(self) -> bool:
+        return True
+
     def fit(self, fed: Federation, columns: Mapping[str, At[Matrix]]) -> ScalerFit:
         own = {c: fed.local(c, BY[self.by], x) for c, x in columns.items()}
         scalings = {c: fed.local(c, as_scaling, s) for c, s in own.items()}

@@ -232,7 +232,7 @@ def test_the_noise_for_an_epsilon_reaches_it_and_little_less_does_not(sampling, 
     settings = config(**{**MADE, "training": {"rounds": 3, "batch_size": 4, "sampling": sampling}})
     multiplier = multiplier_for(settings, epsilon, 1e-5)
     (case, *_) = cases(swept(settings, Strengths(multiplier=(multiplier,))))[1:]
-    mechanism = mechanism_of_training(case, min(client_sizes(settings, [case])[case.setting.partition]))
+    mechanism = mechanism_of_training(settings, case, min(client_sizes(settings, [case])[case.setting.partition]))
     assert mechanism.relation == ("replace" if sampling == "fixed" else "add-remove")
     assert (mechanism.sampling_rate < 1) is (sampling == "poisson")
     assert mechanism.noise_multiplier == pytest.approx(multiplier, rel=2e-5)
@@ -261,6 +261,17 @@ def test_a_delta_that_no_account_has_is_one_line(tmp_path, delta):
     assert result.exit_code == 2
     (line,) = result.stderr.strip().splitlines()
     assert f"--delta {delta}: must be" in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("changed", ['preprocessing.scaler="local"', 'data.missing="impute"'])
+def test_an_epsilon_that_no_noise_reaches_is_one_line(tmp_path, changed):
+    args = ["frontier", "--set", "data.rows=200", "--set", changed, "--epsilon", "1", "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 2
+    (line,) = result.stderr.strip().splitlines()
+    assert "--epsilon 1: rows are clipped one by one, and one record changes how others look" in line
+    assert line.endswith("give the noise by --multiplier, or change that")
     assert not (tmp_path / "run").exists()
 
 

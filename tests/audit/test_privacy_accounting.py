@@ -25,13 +25,17 @@ from leakledger.audit.records import PrivacyAccount, PrivacyPart
 from leakledger.audit.run import run_audit
 from leakledger.defenses.accounting.guarantee import guarantee
 from leakledger.defenses.accounting.mechanism import GaussianMechanism
-from leakledger.preprocess.messages import LocalExtremes, NoisedExtremes
+from leakledger.preprocess.messages import GlobalModel, LocalExtremes, NoisedExtremes
+from leakledger.preprocess.models import initial_weights
 from leakledger.preprocess.noise.columns import noised_extremes
 from leakledger.preprocess.options import option
+from leakledger.preprocess.pipeline import Encoded
 from leakledger.preprocess.scalers import SCALERS
 from leakledger.preprocess.scalers.base import shared_fit
 from leakledger.preprocess.scalers.federated_minmax import FederatedMinMax, by_places, outermost
 from leakledger.preprocess.secret import PUBLIC_MASTER
+from leakledger.preprocess.training.fedsgd import FedSGD
+from leakledger.preprocess.views import ModelSpec, TrainingSpec
 
 JOBS = ["student", "farming or unskilled", "white-collar", "skilled", "managerial", "professional"]
 DATA = {
@@ -235,6 +239,51 @@ def test_a_chain_with_a_step_that_has_no_guarantee_has_no_epsilon_and_says_which
     assert found.epsilon is None
     assert any(words in step for step in found.missing), found.missing
     assert found.text.startswith("per record: no epsilon: ")
+
+
+OWN = {
+    "own scaling": ({"preprocessing": {"encoder": "rolling-hash", "scaler": "local"}}, "scaler local"),
+    "own codes": ({"preprocessing": {"encoder": "local", "scaler": "pooled"}}, "encoder local"),
+    "numbers of a ring": ({"preprocessing": {"encoder": "uhe", "scaler": "pooled"}}, "encoder uhe"),
+    "own target rates": ({"preprocessing": {"encoder": "target", "scaler": "pooled"}}, "encoder target"),
+    "imputation": ({"data": {**DATA, "missing": "impute"}}, "imputation"),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_clipping_row_by_row_bounds_nothing_where_one_record_changes_the_other_rows_of_its_client(name):
+    sections, by = OWN[name]
+    found = account(**sections)
+    assert not [p for p in found.parts if p.stage == "training"]
+    assert any(m.startswith("training: rows are clipped one by one") and f"({by})" in m for m in found.missing)
+    whole = account(defense=CLIENTS, training={"batch_size": 8, "rounds": 3}, **sections)
+    assert [
+        p.stage for p in whole.parts if p.stage == "training"
+    ]  # a clipped update moves no further, whoever is in it
+
+
+@pytest.mark.parametrize("encoder", ["pooled", "server-dictionary", "rolling-hash"])
+def test_rows_that_are_encoded_by_what_is_told_leave_training_its_epsilon(encoder):
+    found = account(preprocessing={"encoder": encoder, "scaler": "federated-zscore"})
+    assert [p for p in found.parts if p.stage == "training"]
+
+
+def test_under_scaling_by_own_rows_one_record_moves_a_clipped_gradient_further_than_two_norms_over_the_rows():
+    rows, norm = 100, 1.0
+    own = np.random.default_rng(0).normal(50, 10, (rows, 1))
+    targets = (own[:, 0] - 50) / 2
+    spec = ModelSpec(1, 1, hidden=(), task="regression")
+    weights = initial_weights(spec, np.random.default_rng(0))
+
+    def sent(raw):
+        scaled = ((raw - raw.mean(0)) / raw.std(0)).astype(np.float32)
+        data, drawn = Encoded(scaled, targets), [np.arange(rows)]
+        update = FedSGD().client(spec, TrainingSpec(batch_size=None), GlobalModel(weights), data, drawn, norm)
+        return np.concatenate([g.ravel() for g in update.gradient.values()])
+
+    other = own.copy()
+    other[0] = 1e6
+    assert np.linalg.norm(sent(own) - sent(other)) > 10 * 2 * norm / rows
 
 
 def test_a_schema_that_parties_agree_on_by_messages_has_no_epsilon():
